@@ -67,7 +67,7 @@ class Caller:
 
 
 @asynccontextmanager
-async def connected(shop: Shop, mode: Any = None, timeout: float | None = None) -> AsyncIterator[MCPClientConnection]:
+async def connected(shop: Shop, mode: Any = None) -> AsyncIterator[MCPClientConnection]:
     """Yield a connection as fast-agent makes one, outside of any turn, for an agent that was prepared."""
     config = SimpleNamespace(human_input=False, elicitation_handler=None)
     human_input.prepare({"scout": {"config": config}})
@@ -78,9 +78,7 @@ async def connected(shop: Shop, mode: Any = None, timeout: float | None = None) 
     )
     callbacks = MCPClientCallbackRuntime("shop", settings, custom_elicitation_handler=config.elicitation_handler)
     transport: Any = shop.server()
-    async with MCPClientConnection(
-        transport, callbacks, read_timeout_seconds=timeout, protocol_mode="legacy"
-    ) as connection:
+    async with MCPClientConnection(transport, callbacks, protocol_mode="legacy") as connection:
         yield connection
 
 
@@ -103,9 +101,9 @@ async def test_the_question_of_a_call_goes_to_the_caller_of_its_turn() -> None:
 async def test_a_question_that_comes_late_reaches_no_other_caller() -> None:
     shop = Shop()
     callers = [Caller(), Caller()]
-    async with connected(shop, timeout=0.01) as connection:
+    async with connected(shop) as connection:
         with human_input.of_turn(callers[0]) as questions, pytest.raises(MCPError, match="timed out"):
-            await connection.call_tool("hang", {})
+            await connection.call_tool("hang", {}, read_timeout_seconds=0.5)
         assert questions.unanswered == 1
         assert await shop.ask() == NOBODY
         with human_input.of_turn(callers[1]):
