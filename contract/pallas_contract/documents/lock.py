@@ -146,14 +146,10 @@ def parse(data: bytes, name: str = names.LOCK_FILE) -> Lock:
     """
     try:
         if len(data) > LARGEST or has_more_values(data, MOST_VALUES):
-            raise ValueError(name)
-        return Lock.model_validate(from_json(data))
-    except (ValidationError, ValueError, _Wrong) as error:
-        place: tuple[object, ...] = ()
-        if isinstance(error, _Wrong):
-            place = error.place
-        elif isinstance(error, ValidationError):
-            place = error.errors()[0]["loc"]
+            raise _Wrong
+        return _placed((), Lock.model_validate, from_json(data))
+    except (ValueError, _Wrong) as error:
+        place = error.place if isinstance(error, _Wrong) else ()
         where = Where(name, field=".".join(str(part)[:_SHOWN] for part in place))
         hint = "`pallas-gen lock` writes it anew"
         raise Refused([Problem(where, "is no lock of a fleet", hint, code=Code.LOCK_FILE)]) from None

@@ -117,6 +117,11 @@ NOT_FOUND = Reason("NameNotFound", "name not found")
 UNRESOLVED = Reason("NameUnresolved", "name resolution fails")
 
 
+def unauthorized(status: int) -> Reason:
+    """Return the reason of who answers, with this HTTP status, that other credentials are wanted."""
+    return Reason("Unauthorized", f"reachable, needs credentials (HTTP {status})")
+
+
 def joined(reasons: Iterable[Reason]) -> Reason:
     """Return several reasons as one: the code of the first trouble, every message once, all names.
 

@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 
 from pallas_contract import __version__
 from pallas_contract.documents.health import State
-from pallas_contract.documents.reason import INPUT_REFUSED, Reason
+from pallas_contract.documents.reason import INPUT_REFUSED, Reason, unauthorized
 from pallas_contract.probe import http_client
 
 MODERN = "2026-07-28"
@@ -233,8 +233,7 @@ def raise_for_status(response: http_client.HttpResponse) -> None:
     """
     status = response.status
     if status in (401, 403):
-        reason = Reason("Unauthorized", f"reachable, needs credentials (HTTP {status})")
-        raise ProbeEnded("unauthenticated", reason, status)
+        raise ProbeEnded("unauthenticated", unauthorized(status), status)
     if status in _NOT_NOW:
         raise ProbeEnded("degraded", _NOT_NOW[status], status, retry_after(response.headers))
     # The answer of MCP's Python SDK to a Host that is not listed: a guard against DNS rebinding.

@@ -89,6 +89,20 @@ def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
             thread.join()
 
 
+def scout(toolkit: Any, folder: Any, servers: dict[str, Any]) -> Any:
+    """The folder of a project with an agent of these servers."""
+    files = {
+        "agents.yaml": {
+            "name": "k",
+            "registry_port": toolkit.free_port(),
+            "agents": {"scout": {"card": "scout.md", "port": toolkit.free_port()}},
+        },
+        "scout.md": f"---\ntype: agent\nname: scout\nservers: [{', '.join(servers)}]\n---\nYou are Scout.\n",
+        "fastagent.config.yaml": {"default_model": "passthrough", "mcp": {"servers": servers}},
+    }
+    return toolkit.write_files(folder, files)
+
+
 async def test_each_kind_of_server_counts_in_health(toolkit: Any, tmp_path: Any) -> None:
     with ExitStack() as stack:
         refusing = stack.enter_context(answering(Refusing))
@@ -105,18 +119,8 @@ async def test_each_kind_of_server_counts_in_health(toolkit: Any, tmp_path: Any)
             "broken": {"url": f"{guarded}/500/mcp"},
             "moved": {"url": f"{guarded}/moved/mcp"},
         }
-        card = f"---\ntype: agent\nname: scout\nservers: [{', '.join(servers)}]\n---\nYou are Scout.\n"
-        files = {
-            "agents.yaml": {
-                "name": "k",
-                "registry_port": toolkit.free_port(),
-                "agents": {"scout": {"card": "scout.md", "port": toolkit.free_port()}},
-            },
-            "scout.md": card,
-            "fastagent.config.yaml": {"default_model": "passthrough", "mcp": {"servers": servers}},
-        }
         agents = stack.enter_context(
-            toolkit.running(toolkit.write_files(tmp_path, files), "scout", PALLAS_CONNECT_TIMEOUT="5")
+            toolkit.running(scout(toolkit, tmp_path, servers), "scout", PALLAS_CONNECT_TIMEOUT="5")
         )
 
         def page() -> dict[str, Any] | None:
@@ -143,19 +147,9 @@ async def test_a_server_that_lists_for_everybody_and_refuses_calls(toolkit: Any,
         return JSONResponse({"jsonrpc": "2.0", "id": call["id"], "result": result}, statuses[-1])
 
     async with served(Notes({"read": answer})) as http:
-        files = {
-            "agents.yaml": {
-                "name": "k",
-                "registry_port": toolkit.free_port(),
-                "agents": {"scout": {"card": "scout.md", "port": toolkit.free_port()}},
-            },
-            "scout.md": "---\ntype: agent\nname: scout\nservers: [notes]\n---\nYou are Scout.\n",
-            "fastagent.config.yaml": {
-                "default_model": "passthrough",
-                "mcp": {"servers": {"notes": {"url": f"{http.base_url}/mcp"}}},
-            },
-        }
-        agents = toolkit.Agents(toolkit.write_files(tmp_path, files), {}, toolkit.warm_parent)
+        agents = toolkit.Agents(
+            scout(toolkit, tmp_path, {"notes": {"url": f"{http.base_url}/mcp"}}), {}, toolkit.warm_parent
+        )
         agents.start("scout")
         said = []
         try:

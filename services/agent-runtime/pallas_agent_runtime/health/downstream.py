@@ -13,7 +13,7 @@ import structlog
 
 from pallas_contract.documents import reason
 from pallas_contract.documents.health import Health, Status
-from pallas_contract.documents.reason import Reason
+from pallas_contract.documents.reason import Reason, unauthorized
 from pallas_contract.probe import probe
 from pallas_contract.probe.probe import Result, Target
 
@@ -184,18 +184,20 @@ class Downstream:
 
     def _as_used(self, name: str, result: Result) -> Result:
         """Return a good result, or why turns cannot use the server all the same."""
-        why, since = self._unusable.get(name, ("", 0.0))
-        if why and self._clock() - since < UNUSABLE:
+        if why := self._lately(self._unusable, name):
             reason = Reason("ConnectionFailed", why)
             # it is no server that hangs, however long its good answer took: turns go on to try it
             return replace(result, state="error", reason=reason, latency=0.0, failed="tools/list")
-        self._unusable.pop(name, None)
-        status, since = self._refused.get(name, (0, 0.0))
-        if status and self._clock() - since < UNUSABLE:
-            reason = Reason("Unauthorized", f"reachable, needs credentials (HTTP {status})")
-            return replace(result, state="unauthenticated", reason=reason, failed="tools/call", status=status)
-        self._refused.pop(name, None)
+        if status := self._lately(self._refused, name):
+            wanted = unauthorized(status)
+            return replace(result, state="unauthenticated", reason=wanted, failed="tools/call", status=status)
         return result
+
+    def _lately[T](self, notes: dict[str, tuple[T, float]], name: str) -> T | None:
+        """Return what was noted of a server within `UNUSABLE`, and forget what is older."""
+        if name in notes and self._clock() - notes[name][1] >= UNUSABLE:
+            del notes[name]
+        return notes[name][0] if name in notes else None
 
     def _log(self, name: str, result: Result) -> None:
         event = log.info if result.reachable else log.warning

@@ -7,7 +7,7 @@ end the agent in its container. Here whoever asked gets an error instead, and th
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import Any
 
@@ -53,7 +53,7 @@ def bounded(servers: Mapping[str, str], limit: int, answered: Answered = lambda 
     write = StreamableHTTPTransport.post_writer
 
     def refusal(server: str, bound: str = "") -> str:
-        bound = bound or (f"{limit >> 20} MiB" if limit % (1 << 20) == 0 else f"{limit} bytes")
+        bound = bound or in_words(limit)
         log.warning("answer_too_large", server=server, limit=bound)
         who = f"server '{server}'" if server else "an MCP server"  # not its URL, which may have a key in it
         return f"{who} answered with more than {bound}"
@@ -165,6 +165,17 @@ class _Bounded(httpx2.Response):
             raise AnswerTooLarge(self.refusal())
 
 
+def in_words(size: int) -> str:
+    """Return a number of bytes as it is told."""
+    return f"{size >> 20} MiB" if size % (1 << 20) == 0 else f"{size} bytes"
+
+
+def hear(client: httpx2.AsyncClient, hook: Callable[[httpx2.Response], Awaitable[None]]) -> None:
+    """Have each response of `client`, also one that leads elsewhere, go through `hook` before it is read."""
+    hooks = client.event_hooks
+    client.event_hooks = {**hooks, "response": [*hooks["response"], hook]}
+
+
 def _is_call(request: httpx2.Request) -> bool:
     """Return whether a request calls a tool; one that follows a redirect has no content, but what this notes."""
     if _NOTED not in request.extensions:
@@ -196,5 +207,4 @@ def _bind(
         bounded: Any = response
         bounded.limit, bounded.refusal = limit, refusal
 
-    hooks = client.event_hooks
-    client.event_hooks = {**hooks, "response": [*hooks["response"], bind]}
+    hear(client, bind)

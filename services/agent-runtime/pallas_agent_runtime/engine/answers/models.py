@@ -18,7 +18,7 @@ import httpx2
 import structlog
 from fast_agent.core.exceptions import FastAgentError
 
-from pallas_agent_runtime.engine.answers.limits import LEAST
+from pallas_agent_runtime.engine.answers.limits import LEAST, hear, in_words
 from pallas_agent_runtime.engine.patches import replaced
 from pallas_contract.json_values import has_more_values
 
@@ -57,11 +57,10 @@ def bounded(limit: int) -> Iterator[None]:
 
     @functools.wraps(send)
     async def bounded_send(client: httpx2.AsyncClient, *args: Any, **kwargs: Any) -> httpx2.Response:
-        hooks = client.event_hooks
         if _SDKS.intersection(cls.__module__.partition(".")[0] for cls in type(client).__mro__) and not any(
-            isinstance(hook, _Bind) for hook in hooks["response"]
+            isinstance(hook, _Bind) for hook in client.event_hooks["response"]
         ):
-            client.event_hooks = {**hooks, "response": [*hooks["response"], _Bind(limit)]}
+            hear(client, _Bind(limit))
         return await send(client, *args, **kwargs)
 
     with replaced(httpx2.AsyncClient, "send", bounded_send):
@@ -131,12 +130,12 @@ class _Answer(httpx2.Response):
     def check(self, size: int, most: int, unit: str = "bytes") -> None:
         """Raise AnswerTooLarge where `size` is more than `most`."""
         if size > most:
-            raise self._too_large(most, unit)
+            raise self._too_large(in_words(most) if unit == "bytes" else f"{most} {unit}")
 
     def _check_values(self, text: bytes) -> None:
         # JSON has no NUL but in an encoding of two or four bytes, of which one may look like a quote
         if has_more_values(text, MOST_VALUES) or b"\0" in text:
-            raise self._too_large(MOST_VALUES, "values")
+            raise self._too_large(f"{MOST_VALUES} values")
 
     @property
     def _most(self) -> int:
@@ -144,11 +143,9 @@ class _Answer(httpx2.Response):
             return LEAST
         return self.limit // _PART if self._whole else self.limit
 
-    def _too_large(self, most: int, unit: str) -> AnswerTooLarge:
-        if unit == "bytes" and most % (1 << 20) == 0:
-            most, unit = most >> 20, "MiB"
-        log.warning("answer_too_large", server=self.url.host, limit=f"{most} {unit}")
-        return AnswerTooLarge(f"the model's provider answered with more than {most} {unit}")
+    def _too_large(self, bound: str) -> AnswerTooLarge:
+        log.warning("answer_too_large", server=self.url.host, limit=bound)
+        return AnswerTooLarge(f"the model's provider answered with more than {bound}")
 
 
 class _Events:
