@@ -99,6 +99,8 @@ async def attach(app: Any, forwarded: frozenset[str], choose: Any) -> None:
         ({"a": HANGS, "b": HANGS, "c": HANGS, "fine": 0.5}, 4.25, ["fine"]),
         ({"broken": 0.0, "slow": 4.5}, 4.5, ["slow"]),
         ({"fine": 0.5, "mine": 0.5, "y": HANGS, "z": 1.5}, 4.5, ["fine", "mine", "z"]),
+        ({"a": 2.0, "b": 0.1, "c": 0.1, "d": 0.1}, 3.55, ["b", "c", "d", "a"]),
+        ({"a": 2.5, "b": HANGS, "c": 0.1, "d": 0.1}, 5.0, ["c", "d"]),
     ],
 )
 def test_all_servers_have_one_deadline_and_each_its_share(

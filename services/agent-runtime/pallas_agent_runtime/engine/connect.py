@@ -11,7 +11,7 @@ import contextvars
 import errno
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -232,26 +232,48 @@ class Connections:
     async def _attach_missing(self, agent: str, names: set[str], end: float) -> None:
         """Connect one after the other, as fast-agent does under a lock in any case.
 
-        Each has its share of the time that is left: one that hangs takes none of the next one's.
+        Each has its share of the time that is left: one that hangs takes none of the next one's. What they leave is for
+        those that took longer, if it is more than they had.
         """
         if not self._locks[agent].locked():  # fast-agent's own would make the turn wait for the program
             attached = await self._app.list_attached_mcp_servers(agent)  # to be asked of those that use servers only
             servers = self._choose(names - self._forwarded - self._programs.names - set(attached))
-            for share, server in zip(range(len(servers), 0, -1), servers, strict=True):
-                now = asyncio.get_running_loop().time()
-                await self._attach(agent, server, now + (end - now) / share)
+            late = await self._attach_each(agent, dict.fromkeys(servers, 0.0), end)
+            for server in await self._attach_each(agent, late, end):
+                self._not_attached(server, TimeoutError())
         await self._start_missing(agent, names, end)
 
-    async def _attach(self, agent: str, server: str, end: float) -> None:
+    async def _attach_each(self, agent: str, had: Mapping[str, float], end: float) -> dict[str, float]:
+        """Connect servers by `end`, of which each had some seconds before.
+
+        Returns:
+            Those that took longer, and the seconds they had.
+        """
+        late = {}
+        for share, (server, before) in zip(range(len(had), 0, -1), had.items(), strict=True):
+            now = asyncio.get_running_loop().time()
+            seconds = (end - now) / share
+            if seconds <= before or not await self._attach(agent, server, now + seconds):
+                late[server] = max(seconds, before)
+        return late
+
+    async def _attach(self, agent: str, server: str, end: float) -> bool:
+        """Return whether it was connected by `end`, or failed by then."""
         try:
-            async with asyncio.timeout_at(end):
+            async with asyncio.timeout_at(end) as limit:
                 await self._app.attach_mcp_server(agent, server, options=_NO_LIMIT)
         except Exception as error:
-            kind = type(error).__name__
-            log.warning("server_not_attached", server=server, error=kind)
-            self._attached(server, f"its answers cannot be read: {kind}" if isinstance(error, _UNREADABLE) else "")
+            if limit.expired():
+                return False
+            self._not_attached(server, error)
         else:
             self._attached(server, None)
+        return True
+
+    def _not_attached(self, server: str, error: Exception) -> None:
+        kind = type(error).__name__
+        log.warning("server_not_attached", server=server, error=kind)
+        self._attached(server, f"its answers cannot be read: {kind}" if isinstance(error, _UNREADABLE) else "")
 
     async def _start_missing(self, agent: str, names: set[str], end: float) -> None:
         """Start what is missing, the quick ones first, and wait for these until `end`."""
