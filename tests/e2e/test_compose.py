@@ -191,11 +191,17 @@ def test_nobody_calls_back_on_the_network_of_a_call(up):
     ],
 )
 def test_an_undeclared_call_is_refused_by_name_and_by_address(up, caller, called):
+    """Docker lets it through for milliseconds when it makes any network (docs/networks.md), as other tests cause."""
     port = PORTS.get(called, 8080)
     hosts = [called.replace("_", "-"), *(up.addresses(called) - {""})]
-    found = connections(up, caller, *((host, port) for host in hosts))
-    assert len(found) == len(hosts)
-    assert set(found) <= REFUSED
+    for _ in range(3):
+        found = connections(up, caller, *((host, port) for host in hosts))
+        assert len(found) == len(hosts)
+        assert set(found) <= {*REFUSED, "connected"}
+        hosts = [host for host, what in zip(hosts, found, strict=True) if what == "connected"]
+        if not hosts:
+            return
+    raise AssertionError(f"{caller} reaches {called} at {hosts}, again and again")
 
 
 def test_containers_are_hardened(up):

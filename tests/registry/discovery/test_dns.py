@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pallas_contract.documents.reason import NOT_FOUND, UNRESOLVED, Reason
+from pallas_contract.documents.reason import NOT_FOUND, OK, UNRESOLVED, Reason
 from pallas_registry.discovery import dns as dns_discovery
 from pallas_registry.discovery.dns import DnsDiscovery
 from pallas_registry.discovery.resolver import LIMIT, NotFound, Unresolved
@@ -111,8 +111,40 @@ async def test_servfail_for_one_name_while_another_is_answered_means_not_there(o
     resolver.set("harper", Unresolved)
     resolver.set("research", others)
     found = await look(source, "harper", "research")
+    assert found["harper"] == Sighting((Endpoint(HARPER, "10.0.0.2"),), STALE, unsure=True)
+    found = await look(source, "harper", "research")
     assert found["harper"] == Sighting(problem=NOT_FOUND)
     assert resolver.asked.count("registry") == 0
+
+
+async def test_dns_that_comes_back_between_two_look_ups_turns_nobody_red() -> None:
+    """The one that was asked before fails, and the other one resolves."""
+    resolver = Resolver(harper=["10.0.0.2"], research=["10.0.0.9"], registry=[Unresolved])
+    source = dns(resolver)
+    await look(source, "harper", "research")
+    for answers in ((Unresolved, Unresolved), (Unresolved, "10.0.0.9"), ("10.0.0.2", "10.0.0.9")):
+        for agent, answer in zip(("harper", "research"), answers, strict=True):
+            resolver.set(agent, answer)
+        found = await look(source, "harper", "research")
+        assert {agent: seen.endpoints[0].ip for agent, seen in found.items()} == {
+            "harper": "10.0.0.2",
+            "research": "10.0.0.9",
+        }
+    assert found["harper"].problem == OK
+
+
+async def test_dns_that_goes_between_two_look_ups_turns_nobody_red() -> None:
+    """The one that was asked before resolves, and the other one fails; so do both in the next sweep."""
+    resolver = Resolver(harper=["10.0.0.2"], research=["10.0.0.9"], registry=[Unresolved])
+    source = dns(resolver)
+    await look(source, "harper", "research")
+    for answers in (("10.0.0.2", Unresolved), (Unresolved, Unresolved), ("10.0.0.2", Unresolved)):
+        for agent, answer in zip(("harper", "research"), answers, strict=True):
+            resolver.set(agent, answer)
+        found = await look(source, "harper", "research")
+        assert found["research"] == Sighting(
+            (source._endpoint("research")._replace(ip="10.0.0.9"),), STALE, unsure=True
+        )
 
 
 async def test_the_registrys_own_name_decides_when_no_agent_resolves() -> None:

@@ -42,7 +42,8 @@ class DnsDiscovery:
     Docker's embedded DNS answers for a name it does not know by asking the host's servers. On an internal network it
     may not, and says SERVFAIL (EAI_AGAIN) at once; behind a dead server it says nothing. Neither means that DNS is
     down. So a name that fails while another one resolves in the same sweep is not there; when none resolves, the
-    registry's own name decides, and if that fails too the last known addresses stay, marked as old.
+    registry's own name decides, and if that fails too the last known addresses stay, marked as old. They also stay for
+    the first sweep in which such a name fails: DNS may have gone or come back between that look-up and the others.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class DnsDiscovery:
         self._pods_suffix = f".{pods_domain}" if pods_domain else ""
         self._domain = domain
         self._last: dict[str, Sighting] = {}
+        self._doubted: frozenset[str] = frozenset()
         self._unmatched: frozenset[str] = frozenset()
         self.undeclared: tuple[str, ...] = ()
 
@@ -106,12 +108,13 @@ class DnsDiscovery:
                 undecided += agents[start + TOGETHER :]
                 break
         for agent in undecided:
-            if alive:
+            last = self._last.get(agent, Sighting())
+            if alive and (agent in self._doubted or not last.endpoints):
                 self._report_missing(agent, on_sighting)
             else:
-                last = self._last.get(agent, Sighting())
                 problem = STALE if last.endpoints else UNRESOLVED
                 on_sighting(agent, replace(last, problem=problem, unsure=True))
+        self._doubted = frozenset(undecided) if alive else frozenset()
 
     async def _decide(self, agent: str, on_sighting: OnSighting) -> bool:
         """Look an agent up and report it; False when nothing can be said about it, or about the resolver."""
