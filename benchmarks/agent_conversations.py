@@ -35,9 +35,9 @@ def measure(effort: Effort) -> Iterator[Figure]:
 def _counted(agent: Server, downstream: Server, effort: Effort) -> Iterator[Figure]:
     """Batches of new conversations of one turn each; the first one warms up.
 
-    On a busy machine they take longer than an idle connection is kept, so whether there is one is seen before them.
+    On a busy machine they take longer than an idle connection is kept, so whether there is one is seen after a turn.
     """
-    servers.until(lambda: _connections(downstream) > 0)
+    servers.until(lambda: _kept(agent, downstream))
     _converse(agent, 0)
     connections, memory = [_connections(downstream)], [servers.resident(agent.pid)]
     for number in range(1, effort.rounds + 1):
@@ -52,10 +52,20 @@ def _counted(agent: Server, downstream: Server, effort: Effort) -> Iterator[Figu
 
 def _converse(agent: Server, batch: int) -> None:
     for number in range(BATCH):
-        arguments = {**agents.HI, "session_id": f"{batch}-{number}"}
-        said = agents.ask(agent.mcp, "tools/call", {"name": "send_message", "arguments": arguments}, "send_message")
-        if agents.SAID_HI.encode() not in said:
-            raise RuntimeError(f"the agent answered {said[:300]!r}")
+        _say_hi(agent, f"{batch}-{number}")
+
+
+def _say_hi(agent: Server, conversation: str) -> None:
+    arguments = {**agents.HI, "session_id": conversation}
+    said = agents.ask(agent.mcp, "tools/call", {"name": "send_message", "arguments": arguments}, "send_message")
+    if agents.SAID_HI.encode() not in said:
+        raise RuntimeError(f"the agent answered {said[:300]!r}")
+
+
+def _kept(agent: Server, downstream: Server) -> bool:
+    """Have one turn, and return whether it left a connection to the server that it used."""
+    _say_hi(agent, "first")
+    return _connections(downstream) > 0
 
 
 def _connections(server: Server) -> int:

@@ -101,6 +101,7 @@ async def attach(app: Any, forwarded: frozenset[str], choose: Any) -> None:
         ({"fine": 0.5, "mine": 0.5, "y": HANGS, "z": 1.5}, 4.5, ["fine", "mine", "z"]),
         ({"a": 2.0, "b": 0.1, "c": 0.1, "d": 0.1}, 3.55, ["b", "c", "d", "a"]),
         ({"a": 2.5, "b": HANGS, "c": 0.1, "d": 0.1}, 5.0, ["c", "d"]),
+        ({"a": 2.0, "b": HANGS, "c": 0.1, "d": 0.1}, 4.7, ["c", "d", "a"]),
     ],
 )
 def test_all_servers_have_one_deadline_and_each_its_share(
@@ -111,6 +112,24 @@ def test_all_servers_have_one_deadline_and_each_its_share(
         runner.run(attach(app, frozenset(), sorted))
         assert runner.get_loop().time() == pytest.approx(waited)
         assert app.attached["one"] == attached
+
+
+def test_programs_come_before_servers_that_took_longer_than_their_share() -> None:
+    async def test() -> None:
+        turns = Turns({"a": 1.5, "b": 0.1, "c": 0.1, "d": 0.1, "program": 0.5}, {"program"})
+        assert await turns.seconds(turns.connections.attach()) == pytest.approx(1.55 + 0.5 + 1.5)
+        assert turns.app.attached["one"] == ["b", "c", "d", "program", "a"]
+        slow = Turns({"a": 1.5, "b": 0.1, "c": 0.1, "d": 0.1, "program": 7.0}, {"program"})
+        assert await slow.seconds(slow.connections.attach()) == pytest.approx(5.0)
+        assert (slow.app.attached["one"], slow.app.calls["a"]) == (["b", "c", "d"], 1)
+        await slow.connections.close()
+        late = Turns({"a": 1.5, "b": 0.1, "c": 0.1, "d": 0.1, "program": 0.5, "slow": 7.0}, {"program", "slow"})
+        late.programs.late((late.connections, "one"), "slow", "not started yet")
+        assert await late.seconds(late.connections.attach()) == pytest.approx(1.55 + 0.5)
+        assert late.app.calls["a"] == 1  # the slow one has fast-agent's lock now, and no turn waits for it
+        await late.connections.close()
+
+    run(test())
 
 
 def test_agents_do_not_wait_for_each_other_and_connect_only_what_they_miss() -> None:
@@ -137,6 +156,21 @@ def test_each_attempt_is_told_with_what_no_probe_would_see() -> None:
             "hanging": "",
             "garbled": "its answers cannot be read: ValueError",
         }
+
+    run(test())
+
+
+def test_a_turn_that_is_ended_while_it_tries_again_has_told_who_was_late() -> None:
+    async def test() -> None:
+        app: Any = App({"a": HANGS, "b": 0.1, "c": 0.1, "d": 0.1})
+        told: dict[str, str | None] = {}
+        programs = Programs(frozenset(), told.__setitem__)
+        connections = Connections(app, frozenset(), sorted, programs=programs, attached=told.__setitem__)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(3.0):
+                await connections.attach()
+        assert told == {"a": "", "b": None, "c": None, "d": None}
+        assert app.calls["a"] == 2
 
     run(test())
 

@@ -110,11 +110,32 @@ async def test_servfail_for_one_name_while_another_is_answered_means_not_there(o
     await look(source, "harper", "research")
     resolver.set("harper", Unresolved)
     resolver.set("research", others)
-    found = await look(source, "harper", "research")
-    assert found["harper"] == Sighting((Endpoint(HARPER, "10.0.0.2"),), STALE, unsure=True)
+    before = len(resolver.asked)
     found = await look(source, "harper", "research")
     assert found["harper"] == Sighting(problem=NOT_FOUND)
-    assert resolver.asked.count("registry") == 0
+    assert resolver.asked[before:][-3:] == ["registry", "harper", "registry"]
+
+
+async def test_dns_that_comes_back_in_the_midst_of_a_sweep_has_the_agents_that_failed_before() -> None:
+    """Each fails as often as it is asked for in its turn, and then resolves."""
+    agents = [f"a{number}" for number in range(2 * dns_discovery.TOGETHER)]
+    resolver = Resolver(registry=["10.0.0.4"], **{agent: ["10.0.0.2"] for agent in agents})
+    source = dns(resolver)
+    await look(source, *agents)
+    for agent in agents:
+        resolver.set(agent, *[Unresolved] * (dns_discovery.CONFIRMATIONS + 1), "10.0.0.3")
+    found = await look(source, *agents)
+    assert {(seen.endpoints[0].ip, seen.problem) for seen in found.values()} == {("10.0.0.3", OK)}
+
+
+@pytest.mark.parametrize("registry", [[Unresolved, "10.0.0.4"], ["10.0.0.4", Unresolved]], ids=["before", "after"])
+async def test_an_agent_is_not_gone_where_dns_failed_before_or_after_its_last_look_up(registry) -> None:
+    resolver = Resolver(harper=["10.0.0.2"], research=["10.0.0.9"], registry=registry)
+    source = dns(resolver)
+    await look(source, "harper", "research")
+    resolver.set("harper", Unresolved)
+    found = await look(source, "harper", "research")
+    assert found["harper"] == Sighting((Endpoint(HARPER, "10.0.0.2"),), STALE, unsure=True)
 
 
 async def test_dns_that_comes_back_between_two_look_ups_turns_nobody_red() -> None:

@@ -232,38 +232,45 @@ class Connections:
     async def _attach_missing(self, agent: str, names: set[str], end: float) -> None:
         """Connect one after the other, as fast-agent does under a lock in any case.
 
-        Each has its share of the time that is left: one that hangs takes none of the next one's. What they leave is for
-        those that took longer, if it is more than they had.
+        Each has its share of the time that is left: one that hangs takes none of the next one's. What they and the
+        programs leave is for those that took longer, if it is more than they had.
         """
+        late: dict[str, float] = {}
         if not self._locks[agent].locked():  # fast-agent's own would make the turn wait for the program
             attached = await self._app.list_attached_mcp_servers(agent)  # to be asked of those that use servers only
             servers = self._choose(names - self._forwarded - self._programs.names - set(attached))
             late = await self._attach_each(agent, dict.fromkeys(servers, 0.0), end)
-            for server in await self._attach_each(agent, late, end):
-                self._not_attached(server, TimeoutError())
         await self._start_missing(agent, names, end)
+        if late and not self._locks[agent].locked():
+            late = await self._attach_each(agent, late, end)
+        for server in late:
+            log.warning("server_not_attached", server=server, error=TimeoutError.__name__)
 
     async def _attach_each(self, agent: str, had: Mapping[str, float], end: float) -> dict[str, float]:
         """Connect servers by `end`, of which each had some seconds before.
 
+        Each has as even a share of the time as is more than it had: the first ones are the most promising.
+
         Returns:
-            Those that took longer, and the seconds they had.
+            Those that took longer, and the seconds they had now.
         """
         late = {}
-        for share, (server, before) in zip(range(len(had), 0, -1), had.items(), strict=True):
+        for left, (server, before) in zip(range(len(had), 0, -1), had.items(), strict=True):
             now = asyncio.get_running_loop().time()
-            seconds = (end - now) / share
-            if seconds <= before or not await self._attach(agent, server, now + seconds):
-                late[server] = max(seconds, before)
+            shares = ((end - now) / share for share in range(left, 0, -1))
+            seconds = next((share for share in shares if share > before), 0.0)
+            if not seconds or not await self._attach(agent, server, now + seconds):
+                late[server] = seconds
         return late
 
     async def _attach(self, agent: str, server: str, end: float) -> bool:
-        """Return whether it was connected by `end`, or failed by then."""
+        """Return whether it was connected by `end`, or failed by then; if not, a probe is to look for the reason."""
         try:
             async with asyncio.timeout_at(end) as limit:
                 await self._app.attach_mcp_server(agent, server, options=_NO_LIMIT)
         except Exception as error:
             if limit.expired():
+                self._attached(server, "")
                 return False
             self._not_attached(server, error)
         else:

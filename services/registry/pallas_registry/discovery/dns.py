@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from ipaddress import ip_address
+from itertools import batched
 
 from pallas_contract import names
 from pallas_contract.documents.reason import NOT_FOUND, OK, UNRESOLVED, Reason
@@ -42,8 +43,9 @@ class DnsDiscovery:
     Docker's embedded DNS answers for a name it does not know by asking the host's servers. On an internal network it
     may not, and says SERVFAIL (EAI_AGAIN) at once; behind a dead server it says nothing. Neither means that DNS is
     down. So a name that fails while another one resolves in the same sweep is not there; when none resolves, the
-    registry's own name decides, and if that fails too the last known addresses stay, marked as old. They also stay for
-    the first sweep in which such a name fails: DNS may have gone or come back between that look-up and the others.
+    registry's own name decides, and if that fails too the last known addresses stay, marked as old. DNS may also
+    have gone or come back between two look-ups, so one that was there is looked up once more, between two of the
+    registry's own name: it is gone where these are answered.
     """
 
     def __init__(
@@ -72,7 +74,6 @@ class DnsDiscovery:
         self._pods_suffix = f".{pods_domain}" if pods_domain else ""
         self._domain = domain
         self._last: dict[str, Sighting] = {}
-        self._doubted: frozenset[str] = frozenset()
         self._unmatched: frozenset[str] = frozenset()
         self.undeclared: tuple[str, ...] = ()
 
@@ -103,23 +104,40 @@ class DnsDiscovery:
             batch = agents[start : start + TOGETHER]
             decided = await asyncio.gather(*(self._decide(agent, on_sighting) for agent in batch))
             undecided += [agent for agent, clear in zip(batch, decided, strict=True) if not clear]
-            alive = alive or any(decided) or await self._resolves(self._control)
+            alive = alive or any(decided) or await self._answers(self._control)
             if not alive:  # the others would only take as long to fail
                 undecided += agents[start + TOGETHER :]
                 break
+        if alive:
+            undecided = await self._decide_again(undecided, on_sighting)
         for agent in undecided:
             last = self._last.get(agent, Sighting())
-            if alive and (agent in self._doubted or not last.endpoints):
-                self._report_missing(agent, on_sighting)
-            else:
-                problem = STALE if last.endpoints else UNRESOLVED
-                on_sighting(agent, replace(last, problem=problem, unsure=True))
-        self._doubted = frozenset(undecided) if alive else frozenset()
+            on_sighting(agent, replace(last, problem=STALE if last.endpoints else UNRESOLVED, unsure=True))
 
-    async def _decide(self, agent: str, on_sighting: OnSighting) -> bool:
+    async def _decide_again(self, agents: Sequence[str], on_sighting: OnSighting) -> list[str]:
+        """Report agents whose names got no answer while others did; return those of which that may be DNS's fault."""
+        doubted = []
+        for agent in agents:
+            if self._last.get(agent, Sighting()).endpoints:
+                doubted.append(agent)
+            else:
+                self._report_missing(agent, on_sighting)
+        undecided: list[str] = []
+        for batch in batched(doubted, TOGETHER, strict=False):
+            answering = await self._answers(self._control)
+            decided = await asyncio.gather(*(self._decide(agent, on_sighting, confirmations=0) for agent in batch))
+            answering = answering and await self._answers(self._control)
+            for agent in (agent for agent, clear in zip(batch, decided, strict=True) if not clear):
+                if answering:
+                    self._report_missing(agent, on_sighting)
+                else:
+                    undecided.append(agent)
+        return undecided
+
+    async def _decide(self, agent: str, on_sighting: OnSighting, confirmations: int = CONFIRMATIONS) -> bool:
         """Look an agent up and report it; False when nothing can be said about it, or about the resolver."""
         try:
-            sighting = await self._look_up(agent)
+            sighting = await self._look_up(agent, confirmations)
         except NotFound:
             self._report_missing(agent, on_sighting)
             return True  # a server that says no is a server that works
@@ -133,21 +151,21 @@ class DnsDiscovery:
         self._last.pop(agent, None)
         on_sighting(agent, Sighting(problem=NOT_FOUND))
 
-    async def _look_up(self, agent: str) -> Sighting:
+    async def _look_up(self, agent: str, confirmations: int) -> Sighting:
         """Look an agent up: its replicas that are ready, or where it has none and others are known, those."""
         name = names.slug(agent)
         try:
-            return self._sighting(agent, await self._confirm(agent, name + self._suffix))
+            return self._sighting(agent, await self._confirm(agent, name + self._suffix, confirmations))
         except NotFound:
             if not self._pods_suffix:
                 raise
         pods = await self._resolve_once(names.PODS_PREFIX + name + self._pods_suffix)
         return replace(self._sighting(agent, pods), ready=False)
 
-    async def _confirm(self, agent: str, host: str) -> frozenset[str]:
+    async def _confirm(self, agent: str, host: str, confirmations: int) -> frozenset[str]:
         """Resolve the name of an agent. Losing one that was there takes more: one lost packet flips nothing."""
         last = self._last.get(agent)
-        for _ in range(CONFIRMATIONS if last and last.ready else 0):
+        for _ in range(confirmations if last and last.ready else 0):
             try:
                 return await self._resolve_once(host)
             except (NotFound, Unresolved):
@@ -167,8 +185,12 @@ class DnsDiscovery:
         except TimeoutError:
             raise Unresolved from None
 
-    async def _resolves(self, host: str) -> bool:
+    async def _answers(self, host: str) -> bool:
+        """Return whether DNS says anything of a name: a server that says no is a server that works."""
         try:
-            return bool(await self._resolve_once(host))
-        except (NotFound, Unresolved):
+            await self._resolve_once(host)
+        except NotFound:
+            return True
+        except Unresolved:
             return False
+        return True
