@@ -146,7 +146,8 @@ async def _serve(prepared: Prepared, sockets: list[socket.socket]) -> None:
             urls = {target.url: name for name, target in prepared.endpoints.items()}
             answered = partial(_answered, downstream, _own(settings, prepared.endpoints))
             limited = fast.bounded(urls, settings.max_body, answered)
-            with fast.hurried(urls), fast.resting(), limited, fast.models_bounded(settings.max_body):
+            models_limited = fast.models_bounded(settings.max_body)
+            with fast.hurried(urls), fast.resting(), fast.certificates_kept(), limited, models_limited:
                 async with engine.running():
                     await _answer(
                         prepared=prepared,

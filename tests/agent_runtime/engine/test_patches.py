@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import signal
+import ssl
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 from fast_agent import FastAgent
 from fast_agent.core.logging.events import Event
@@ -23,7 +26,7 @@ from structlog.testing import capture_logs
 from pallas_agent_runtime import serve
 from pallas_agent_runtime.config import fastagent_yaml
 from pallas_agent_runtime.engine import patches
-from pallas_agent_runtime.engine.patches import hurried, kit_configured, overheard, resting
+from pallas_agent_runtime.engine.patches import certificates_kept, hurried, kit_configured, overheard, resting
 from pallas_agent_runtime.health.last_words import LastWords
 from pallas_contract import names
 
@@ -174,3 +177,66 @@ async def test_a_bus_that_has_nothing_to_tell_sets_no_timer(
             await bus.stop()
     assert bus._task is None
     assert AsyncEventBus._next_event.__module__ == AsyncEventBus.__module__
+
+
+class _Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _context(**arguments: Any) -> ssl.SSLContext:
+    client = httpx2.AsyncClient(**arguments)
+    return client._transport._pool._ssl_context  # type: ignore[attr-defined]
+
+
+def test_clients_with_the_usual_trust_read_certificates_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    clock = _Clock()
+    with certificates_kept(clock):
+        first = _context()
+        clock.now = 59.0
+        assert _context() is _context(verify=True) is first
+        assert openai.DefaultAsyncHttpxClient()._transport._pool._ssl_context is first
+        assert openai.DefaultAioHttpClient()._transport.ssl_context is first
+        assert _context(trust_env=False) is not first
+        monkeypatch.setitem(sys.modules, "h2", ModuleType("h2"))  # a package that not everybody has
+        assert _context(http2=True) is not first
+        clock.now = 60.0
+        renewed = _context()
+        assert renewed is not first
+        assert (renewed.verify_mode, renewed.check_hostname) == (ssl.CERT_REQUIRED, True)
+        assert renewed.get_ca_certs()
+        other = tmp_path / "authority.pem"
+        other.write_text(ssl.DER_cert_to_PEM_cert(renewed.get_ca_certs(binary_form=True)[0]))
+        monkeypatch.setenv("SSL_CERT_FILE", str(other))
+        assert len(_context().get_ca_certs()) == 1
+        assert _context(trust_env=False).get_ca_certs() == renewed.get_ca_certs()
+    assert _context() is not _context()
+
+
+def test_clients_with_a_trust_of_their_own_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = ssl.create_default_context()
+    with certificates_kept():
+        shared = _context()
+        assert _context(verify=own) is own
+        trusting = _context(verify=False)
+        assert (trusting.verify_mode, shared.verify_mode) == (ssl.CERT_NONE, ssl.CERT_REQUIRED)
+        shown: list[ssl.SSLContext] = []
+        monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", lambda context, _file: shown.append(context))
+        with pytest.warns(DeprecationWarning, match="cert"):
+            assert _context(cert="mine.pem") is shown[0] is not shared
+    transport = httpx2.AsyncHTTPTransport()
+    with certificates_kept():
+        monkeypatch.setattr(httpx2, "create_ssl_context", None)
+        assert httpx2.AsyncClient(transport=transport)._transport is transport
+
+
+def test_user_code_that_changes_a_context_of_its_own_changes_nobody_elses() -> None:
+    with certificates_kept():
+        own = httpx2.create_ssl_context()
+        own.check_hostname = False
+        own.verify_mode = ssl.CERT_NONE
+        assert _context().verify_mode == ssl.CERT_REQUIRED

@@ -21,10 +21,10 @@ SDK the function that starts a program, to hear its last words, and the method t
 the clients of MCP servers and reads from them, for a limit to their answers (`answers.limits`: `post_writer` of
 `StreamableHTTPTransport`, `sse_client` where fast-agent calls it, `sse_within_origin`, `EventSource`;
 `answers.program_lines`: `stdio_client` where fast-agent calls it, and the `TextReceiveStream` of the SDK;
-`answers.models`: `send` of httpx2's client, for what the SDKs of OpenAI and Anthropic read), and, where the installed
-version has them, the copies of messages and the merge of parameters (`copies`) and what prepares
-messages for the display (`terminal`: `show_assistant_message` of `LlmAgent` and `McpAgent`, and
-`_display_trailing_user_messages`).
+`answers.models`: `send` of httpx2's client, for what the SDKs of OpenAI and Anthropic read), the constructor of that
+client, to read certificates once for many (`patches`), and, where the installed version has them, the copies of
+messages and the merge of parameters (`copies`) and what prepares messages for the display (`terminal`:
+`show_assistant_message` of `LlmAgent` and `McpAgent`, and `_display_trailing_user_messages`).
 """
 
 from fast_agent.mcp.prompt_serialization import from_json, to_json
@@ -43,7 +43,7 @@ from pallas_agent_runtime.engine.definition import (
     resolve_model,
 )
 from pallas_agent_runtime.engine.forwarding import Forwarding
-from pallas_agent_runtime.engine.patches import hurried, resting
+from pallas_agent_runtime.engine.patches import certificates_kept, hurried, resting
 from pallas_agent_runtime.engine.terminal import silence
 from pallas_agent_runtime.engine.turns import Engine, EngineFailed, weigh
 
@@ -54,6 +54,7 @@ __all__ = [
     "Loaded",
     "Programs",
     "bounded",
+    "certificates_kept",
     "check_files",
     "check_models",
     "from_json",

@@ -1,7 +1,7 @@
 """Parts of fast-agent that are replaced for a time, since it has no setting for it.
 
-Its constructor, its look-up of keys, how it waits for events and lists tools, and how the MCP SDK under it starts a
-program and ends a session.
+Its constructor, its look-up of keys, how it waits for events and lists tools, how the MCP SDK under it starts a program
+and ends a session, and how often the HTTP client of both reads the certificates of authorities.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import functools
 import inspect
 import os
 import signal
+import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
+import httpx2
 import structlog
 from fast_agent import FastAgent
 from fast_agent.core import validation
@@ -36,6 +39,11 @@ _ELSEWHERE = ("config_path", "home", "no_home")
 """Parameters that name another configuration than the kit's."""
 CLOSE = 1.0
 """Seconds that the end of a session is told for: nobody needs the answer, and the server may hang."""
+
+CERTIFICATES = 60.0
+"""Seconds for which the authorities' certificates are kept: they may be renewed while an agent runs."""
+_LOCATIONS = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables that say where they are."""
 
 
 @contextmanager
@@ -174,6 +182,35 @@ def noting() -> Iterator[None]:
         return await original(connection, **arguments)
 
     with replaced(MCPClientConnection, "list_tools", list_tools):
+        yield
+
+
+@contextmanager
+def certificates_kept(clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """Have HTTP clients that trust the usual authorities share what they read of these, for `CERTIFICATES` seconds.
+
+    A client reads them all when it is made, in 4 to 8 ms of processor time, also where it asks by HTTP only, and
+    fast-agent makes one of OpenAI's for each turn of a model. Who has a context, a certificate or a transport of its
+    own has it still.
+    """
+    make = httpx2.AsyncClient.__init__
+    kept: dict[tuple[Any, ...], tuple[ssl.SSLContext, float]] = {}
+
+    def trust(*, trust_env: bool, http2: bool) -> ssl.SSLContext:
+        # a connection writes into its context which versions of HTTP it speaks
+        key = (trust_env, http2, *map(os.environ.get, _LOCATIONS))
+        if key not in kept or clock() - kept[key][1] >= CERTIFICATES:
+            kept[key] = httpx2.create_ssl_context(trust_env=trust_env), clock()
+        return kept[key][0]
+
+    @functools.wraps(make)
+    def init(client: httpx2.AsyncClient, **kwargs: Any) -> None:
+        if kwargs.get("verify", True) is True and not kwargs.get("cert") and not kwargs.get("transport"):
+            trust_env, http2 = kwargs.get("trust_env", True), kwargs.get("http2", False)
+            kwargs["verify"] = trust(trust_env=trust_env, http2=http2)
+        make(client, **kwargs)
+
+    with replaced(httpx2.AsyncClient, "__init__", init):
         yield
 
 
