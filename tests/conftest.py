@@ -60,11 +60,11 @@ LONGEST = (
     "agent_runtime/upstream/test_examples.py",
     "agent_runtime/upstream/test_human_input.py",
     "e2e/test_conformance.py",
-    "e2e/test_commands.py",
     "e2e/test_baked.py",
     "e2e/test_stranger.py",
     "packaging/test_wheel.py",
     # the others
+    "e2e/test_commands.py",
     "e2e/test_compose.py",
     "testing/targets/test_compose.py",
     "agent_runtime/test_bad_input.py",

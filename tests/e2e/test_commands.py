@@ -19,7 +19,7 @@ import pytest
 from tests.documentation import blocks
 from tests.ports import free_port, free_ports
 
-pytestmark = [pytest.mark.slow, pytest.mark.beside]
+pytestmark = pytest.mark.slow
 
 PALLAS = Path(sys.executable).with_name("pallas")
 PATIENCE = 300.0
