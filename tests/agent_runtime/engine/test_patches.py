@@ -179,13 +179,6 @@ async def test_a_bus_that_has_nothing_to_tell_sets_no_timer(
     assert AsyncEventBus._next_event.__module__ == AsyncEventBus.__module__
 
 
-class _Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def _context(**arguments: Any) -> ssl.SSLContext:
     client = httpx2.AsyncClient(**arguments)
     return client._transport._pool._ssl_context  # type: ignore[attr-defined]
@@ -194,8 +187,8 @@ def _context(**arguments: Any) -> ssl.SSLContext:
 def test_clients_with_the_usual_trust_read_certificates_once_a_minute(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    clock = _Clock()
-    with certificates_kept(clock):
+    clock = SimpleNamespace(now=0.0)
+    with certificates_kept(lambda: clock.now):
         first = _context()
         clock.now = 59.0
         assert _context() is _context(verify=True) is first
